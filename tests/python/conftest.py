@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 settings.register_profile("thalweg", deadline=None)
 settings.load_profile("thalweg")
 
-# Shells make background jobs ignore Ctrl-C, which child processes would inherit.
+# Background jobs of shell scripts ignore Ctrl-C, which child processes would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Under nohup, SIGHUP is ignored. This process still ignores it, but its children get the default.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:

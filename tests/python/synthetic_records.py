@@ -48,7 +48,7 @@ def interim(connection: int, minute: int, **changes: Any) -> dict[str, Any]:
 
 
 def transfer(connection: int = 1, number: int = 0, **changes: Any) -> dict[str, Any]:
-    """Return a transfer of 1 MB that took one second."""
+    """Return a transfer of 1 MB with a completion time of one second."""
     span = {"kind": "transfer", "transfer": number, "close": None, "fct_us": SECOND, "goodput_bps": 8e6}
     return closed(connection, **span) | changes
 

@@ -14,7 +14,7 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 VARIABLES: list[dict[str, Any]] = DASHBOARD["templating"]["list"]
 
 SCHEMAS = range(36, 42)
-"""Accepted schema versions, from the first with data sources by type and uid. Grafana migrates older ones on import."""
+"""Accepted schema versions."""
 WIDTH = 24
 """Number of columns of Grafana's grid."""
 TYPES = {"row", "timeseries", "stat"}

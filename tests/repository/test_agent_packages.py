@@ -109,7 +109,7 @@ def test_systemd_accepts_the_unit(installed: Machine) -> None:
 
 
 class Service:
-    """The service as systemd starts it, with the same privileges and socket."""
+    """The service with the command line of its unit, some capabilities, and a socket for notifications of systemd."""
 
     def __init__(self, machine: Machine, rights: list[str], of: str = UNIT) -> None:
         self.machine = machine

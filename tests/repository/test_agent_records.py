@@ -18,9 +18,7 @@ REQUEST = 100
 """Size of a client's request for an object, in bytes."""
 
 SENT = {"cubic": [20_000, 50_000, 50_000, 2_000_000], "reno": [30_000, 30_000], "bbr": [40_000, 3_000_000]}
-"""Sizes of a server's responses in bytes, by its congestion control. Those of less than 64 kB fit into the first
-window.
-"""
+"""Sizes of a server's responses in bytes, by its congestion control."""
 
 TRAFFIC = """\
 import json, socket, sys

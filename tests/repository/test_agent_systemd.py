@@ -1,4 +1,4 @@
-"""A real systemd runs the packaged unit of the agent: its sandbox, capabilities, restarts, upgrade and removal.
+"""A real systemd runs the packaged units of the agent: sandbox, capabilities, restarts, upgrade and removal.
 
 systemd is the first process of temporary namespaces, on a copy of this machine's files.
 """
@@ -22,7 +22,7 @@ UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
 AGENT = "thalweg-agent.service"
 TUNE = "thalweg-tune.service"
 RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
-"""Capabilities of the unit, with their numbers (capabilities(7))."""
+"""Capabilities of the units, with their numbers (linux/capability.h)."""
 FILTERED = "2"
 """Value of `Seccomp` in /proc/PID/status for a process whose system calls are filtered."""
 MAX_EXPOSED = 3.0
@@ -107,7 +107,7 @@ class Systemd:
         return ""
 
     def install(self) -> None:
-        """Install the units of the package, with drop-ins for their output, and a unit that makes connections."""
+        """Install the units of the package, with drop-ins for output and restarts, and one that makes connections."""
         for unit in (AGENT, TUNE):
             self.run("ln", "-s", str(Path(UNIT).with_name(unit)), f"/run/units/{unit}")
             drop_in = self.file(f"/run/units/{unit}.d")
@@ -153,7 +153,7 @@ def child_of(process: int) -> int:
 
 @pytest.fixture
 def systemd(installed: Machine) -> Iterator[Systemd]:
-    """Start a systemd with the unit installed but not started."""
+    """Start a systemd with the units installed but not started."""
     systemd = Systemd(installed)
     try:
         systemd.install()

@@ -11,9 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 GOODPUT_TOLERANCE = 0.15
-"""Tolerance for half a second of CUBIC on the same dumbbell: the simulators differ in HyStart and in recovery, but not
-in the load.
-"""
+"""Relative tolerance between the simulators for half a second of CUBIC on the same dumbbell."""
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,6 @@ def test_bpftunes_rule_assigns_bbr_to_most_lossy_connections(quick: dict[str, An
 
 
 def test_ecn_algorithms_are_tried_on_a_data_centre_path(quick: dict[str, Any]) -> None:
-    # One of the 48 connections (24 per policy) must use dctcp, under either policy.
+    # At least one of the 48 connections (24 per policy) must use dctcp.
     connections = [one for policy in POLICIES for one in quick["10 % loss"][policy]["connections"]]
     assert "dctcp" in {one["cc"] for one in connections}

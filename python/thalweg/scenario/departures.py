@@ -19,6 +19,8 @@ def departures(raw: Raw) -> dict[str, TomlValue]:
 
     >>> departures({"path": {"rate": "1Mbps", "jitter": "0ms", "loss": 0.5}, "background": [{"rate": "9Mbps"}]})
     {'path.rate': '1Mbps', 'path.loss': 0.5, 'background.0.rate': '9Mbps'}
+    >>> departures({"flow": [{"name": "a", "cc": {"module": "mine.ko"}, "app": {"name": "web", "pages": 5}}]})
+    {'flow.a.name': 'a', 'flow.a.cc.module': 'mine.ko', 'flow.a.app.name': 'web', 'flow.a.app.pages': 5}
     """
     return {name_of(key_path, raw): value for key_path, value in _inside(raw, schema(), ())}
 
@@ -39,9 +41,9 @@ def _inside(table: Raw, node: Schema, table_path: KeyPath) -> Iterator[tuple[Key
 
 
 def _object(node: Schema) -> Schema:
-    """Return the table branch of an optional table, or of a union of a value and a table."""
+    """Return the table branch of an optional table, or of a union of a value and a table, which may be nested."""
     node = resolve(node)
-    branches = [resolve(branch) for branch in node.get("anyOf", ())]
+    branches = [_object(branch) for branch in node.get("anyOf", ())]
     return next((branch for branch in branches if branch.get("type") == "object"), node)
 
 

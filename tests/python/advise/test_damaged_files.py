@@ -21,7 +21,7 @@ from thalweg.results.reading import Unreadable, reading
 FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 SHORT = 4096
-"""Bytes at the end of a file with its metadata; half of the flipped bits are there."""
+"""Number of bytes that count as the end of a file."""
 
 BYTE_OF_A_LENGTH = 910
 """Offset of a length in the damaged table of flows; if its lowest bit is flipped, polars aborts the process."""

@@ -1,7 +1,7 @@
 """Advice on records with planted truths: false verdicts are as rare as documented, and real differences are found.
 
-A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). Their stored results are checked
-against the documented bounds here; a few seeds are run again.
+The stored results of a hundred seeds of each truth (tools/planted_truths.py) are checked against the documented bounds;
+a few seeds of `correlated` are run again.
 """
 
 import statistics

@@ -24,7 +24,7 @@ linux:
 \t@echo "  CC      main.o"
 \tgcc -o $(O)/linux $(CURDIR)/main.c
 """
-"""A Makefile with the observable behaviour of a kernel's."""
+"""A Makefile with a kernel's version, and the targets that a build uses."""
 
 
 @pytest.fixture(autouse=True)

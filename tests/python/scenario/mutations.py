@@ -19,10 +19,10 @@ SCALARS: list[Any] = [
     "9" * 5000 + "s", "path.rate", "flow.a.cc", "[[flow]]",
     datetime.date(2026, 1, 31), datetime.time(7, 32), datetime.datetime(1979, 5, 27, 7, 32),
 ]  # fmt: skip
-"""Values of every TOML type, and texts that are quantities, names, files and addresses."""
+"""Scalar values of TOML, and texts that are quantities, names, files and addresses."""
 
 MAX_DEPTH = 6
-"""Maximum depth at which values are mutated; no key of a scenario is deeper."""
+"""Maximum depth of mutated values, and of addresses, for which an alternative in the schema is also a level."""
 
 
 def nested(levels: int) -> Raw:
@@ -45,7 +45,7 @@ def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def addresses(raw: Raw) -> list[str]:
-    """Return the addresses of all keys of the schema, with the names of the scenario's flows, and malformed ones."""
+    """Return the addresses of keys of the schema, with the names of the scenario's flows, and malformed ones."""
     flows = raw.get("flow") if isinstance(raw.get("flow"), list) else []
     names = [str(flow.get("name")) for flow in flows if isinstance(flow, dict)]
 

@@ -10,6 +10,7 @@ import jsonschema  # a dependency of altair
 import pytest
 from thalweg import engine, plan, scenario
 from thalweg.errors import ThalwegErrors
+from thalweg.scenario.departures import departures
 
 ROOT = Path(__file__).parents[3]
 FILES = sorted(
@@ -46,6 +47,15 @@ def planned(file: Path, name: str) -> None:
 )
 def test_a_bundled_scenario_can_be_planned(file: Path) -> None:
     planned(file, engine.DEFAULT)
+
+
+def test_the_departures_of_every_bundled_scenario_from_defaults_are_found() -> None:
+    for file in FILES:
+        raw = {key: value for key, value in scenario.load(file).raw.items() if key != "sweep"}
+        assert "name" in departures(raw), file
+    tables = 'cc = {bpf = "mine.bpf.o"}\napp = {name = "rpc", rate = "9/s"}\n'
+    raw = tomllib.loads(f'name = "x"\n[[flow]]\nname = "a"\n{tables}')
+    assert {"flow.a.cc.bpf": "mine.bpf.o", "flow.a.app.rate": "9/s"}.items() <= departures(raw).items()
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if scenario_name(file) in OF_REAL_KERNELS], ids=scenario_name)
