@@ -7,8 +7,8 @@ Each of the sets `converge`, `fair`, `mixed` and `windows` has 200 paths, of whi
 searches use `NAME-seen.csv`, the study evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths.
 The sets of classes and of the kernel are parts of `mixed`.
 
-The winner of a search is the best in the first objective among the candidates of its Pareto front and the default
-(Linux's BBR), without those that are worse than the default in the second objective by more than `SLACK`.
+The winner of a search is the best in the first objective among the candidates of its Pareto front and the default (the
+scenario without changes), except those that are worse than the default in the second objective by more than `SLACK`.
 """
 
 import argparse

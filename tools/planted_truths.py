@@ -6,9 +6,9 @@
     python tools/planted_truths.py --table       writes the table again, from the stored numbers
 
 A trial is one seed: records as `thalweg synth cdn --truth NAME --seed N --days 1` writes them, judged as `thalweg
-advise --by class` does. Starting a command takes longer than counting the rows of one seed, so several seeds are
-evaluated together: each seed is a machine, and parts are by machine and class. Seeds are not compared with each other,
-and the p-values of each seed are adjusted separately, so that each trial is judged as if it were alone.
+advise --by class` does, or without `--by` for the truths in `BY_PATH`. In the first case, several seeds are evaluated
+together: each seed is a machine, and parts are by machine and class. Seeds are not compared with each other, and the
+p-values of each seed are adjusted separately, so that each trial is judged as if it were alone.
 """
 
 import argparse
@@ -42,7 +42,7 @@ FORMAT = 1
 
 SEEDS = 100
 TOGETHER = 4_000_000
-"""Maximum number of rows that are counted together: those of 12 to 100 seeds, depending on the truth."""
+"""Maximum number of rows that are counted together, except for truths in `BY_PATH`."""
 ROWS = {
     "none": 40_000,
     "none-by-path": 40_000,

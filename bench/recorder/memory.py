@@ -9,7 +9,7 @@ from typing import Any
 from .machine import PORT, Agent, Machine, ended
 
 PER_PROCESS = 15_000
-"""Maximum number of connections per process, below a limit of 20,000 open files."""
+"""Maximum number of connections per process, each of which is an open file."""
 INTERIM_S = 20
 """Interval of a connection's rows, shorter than the default of a minute."""
 PATIENCE_S = 120.0

@@ -150,4 +150,4 @@ def test_the_front_page_has_the_total_duration_if_every_one_is_known(study: Stud
     results = json.loads((study.folder / "found.json").read_text())
     results["engines"]["sim"]["quick"]["seconds"] = None
     (study.folder / "found.json").write_text(json.dumps(results))
-    assert "all of them together" not in study_pages.front([study])
+    assert "all studies together" not in study_pages.front([study])

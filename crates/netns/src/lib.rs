@@ -54,9 +54,12 @@ pub fn others() -> Others {
         if numbers.contains(&number) {
             continue;
         }
-        if let Ok(file) = File::open(&path) {
-            numbers.insert(number);
-            others.found.push(Namespace { file, number });
+        match File::open(&path) {
+            Ok(file) => {
+                numbers.insert(number);
+                others.found.push(Namespace { file, number });
+            }
+            Err(error) => others.hidden += usize::from(error.kind() != io::ErrorKind::NotFound),
         }
     }
     others

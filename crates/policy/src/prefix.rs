@@ -101,7 +101,7 @@ impl FromStr for Prefix {
         let error = |why| PrefixError { found: text.to_owned(), why };
         let (address, length) = text.split_once('/').ok_or_else(|| error("it has no length"))?;
         let address: IpAddr = address.parse().map_err(|_| error("its address is malformed"))?;
-        let length: u8 = length.parse().map_err(|_| error("its length is not a number"))?;
+        let length: u8 = length.parse().map_err(|_| error("its length is not a number from 0 to 128"))?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         if length > bits {
             return Err(error("its length exceeds the number of address bits"));

@@ -394,7 +394,8 @@ impl DecisionEngine {
             return None;
         }
         // The last destinations of a network are assumed to be the least likely to have data.
-        (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
+        let last = (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree)));
+        last.take_while(|leaf| prefix.has(*leaf)).find(|leaf| !is_known(leaf))
     }
 
     /// Writes the rows of namespaces with new data, and periodically those of all namespaces, because rows also change
@@ -485,11 +486,11 @@ fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
     match network.address() {
         IpAddr::V4(first) => {
             let last = first.to_bits() | u32::MAX.checked_shr(network.length().into()).unwrap_or(0);
-            Ipv4Addr::from_bits(last - (number << step)).into()
+            Ipv4Addr::from_bits(last.wrapping_sub(number << step)).into()
         }
         IpAddr::V6(first) => {
             let last = first.to_bits() | u128::MAX.checked_shr(network.length().into()).unwrap_or(0);
-            Ipv6Addr::from_bits(last - (u128::from(number) << step)).into()
+            Ipv6Addr::from_bits(last.wrapping_sub(u128::from(number) << step)).into()
         }
     }
 }

@@ -119,6 +119,20 @@ fn destinations_without_a_network_around_them_have_rows_of_their_own() {
 }
 
 #[test]
+fn the_row_of_a_network_without_unseen_destinations_is_none() {
+    let (mut engine, mut kernel) = (engine(&[], "[tree]\nv4 = 17\n"), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    let network = |engine: &DecisionEngine| {
+        let guard = engine.namespaces[&OWN].guard.as_ref().unwrap();
+        engine.representative(guard, prefix("198.51.0.0/16")).map(|leaf| leaf.to_string())
+    };
+    learn(&mut engine, &mut kernel, "198.51.128.0/17", 3, [400.0, 100.0]);
+    assert_eq!(network(&engine).as_deref(), Some("198.51.0.0/17"));
+    learn(&mut engine, &mut kernel, "198.51.0.0/17", 3, [400.0, 100.0]);
+    assert_eq!(network(&engine), None, "a destination of a neighbouring network does not stand for it");
+}
+
+#[test]
 fn learning_starts_over_in_a_namespace_whose_default_changes() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();

@@ -158,7 +158,11 @@ impl<'a> Clients<'a> {
         let name = name("client", self.experiment, of);
         let is_success = matches!(&ending, Ok(ending) if ending.is_success());
         let failures = self.failures.entry(series).or_default();
-        *failures = if is_success { 0 } else { *failures + 1 };
+        if is_success {
+            *failures = 0;
+        } else if client.interrupted.is_none() {
+            *failures += 1;
+        }
         match ending {
             Ok(ending) if ending.ignored_term => {
                 self.doubts.push(format!("{name} ignored SIGTERM and was killed 2 s later"));

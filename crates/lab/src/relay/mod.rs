@@ -105,17 +105,18 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    // The faster direction has shorter packet times, and is more sensitive to lateness; the reverse one counts only if
-    // flows go up.
-    let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
-    let down = forward.link.capacity_bytes(end);
+    // The faster direction of those with data has shorter packet times, and is more sensitive to lateness.
+    let (has_up, has_down) = (experiment.has_up_flows(), experiment.flows.iter().any(|flow| !flow.up));
+    let up = has_up.then(|| reverse.link.capacity_bytes(end)).flatten();
+    let down = (has_down || !has_up).then(|| forward.link.capacity_bytes(end)).flatten();
     let mean_time = |bytes: u64, capacity: Option<Bytes>| {
         let capacity = capacity.filter(|capacity| capacity.0 > 0);
         capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(bytes, capacity.0))
     };
     let forward = forward.finish(end, &mut recorder);
     let reverse = reverse.finish(end, &mut recorder);
-    let backlog_bytes = forward.iter().map(|row| row.counters.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
+    let (loaded, capacity) = if has_down || !has_up { (&forward, down) } else { (&reverse, up) };
+    let backlog_bytes = loaded.iter().map(|row| row.counters.backlog_bytes).sum::<u64>() / loaded.len().max(1) as u64;
     for row in forward.into_iter().chain(reverse) {
         stage.events.buffer(&HostEvent::Queue(Box::new(row)));
     }
@@ -125,7 +126,7 @@ fn report(
     let figures = trust::Figures {
         rtt: experiment.rtt_ns,
         packet_time: mean_time(MTU.0, down.max(up)),
-        queueing: mean_time(backlog_bytes, down),
+        queueing: mean_time(backlog_bytes, capacity),
         usual_lateness_us: lateness.quantile_us(990),
         rare_lateness_us: lateness.quantile_us(999),
         worst_lateness_us: lateness.worst_us(),

@@ -37,7 +37,7 @@ pub(super) struct Figures {
     /// Transmission time of a full-sized packet on the forward link, or on the reverse link if flows go up and it is
     /// faster, averaged over the experiment.
     pub packet_time: Span,
-    /// Mean delay in the forward link's queue.
+    /// Mean delay in the forward link's queue, or in the reverse one's if data only goes up.
     pub queueing: Span,
     /// 99th percentile of the lateness.
     pub usual_lateness_us: f64,

@@ -50,7 +50,7 @@ impl<'a> Rows<'a> {
             HostEvent::Label(label) => self.labels.flows.push(FlowLabels {
                 flow: label.flow.into(),
                 cc: label.cc.into(),
-                host: if label.is_up { "receiver" } else { "sender" }.into(),
+                host: "sender".into(),
                 direction: Some(if label.is_up { "up" } else { "down" }),
             }),
             HostEvent::Flow(report) if self.has(report.of) => self.transfers.push(*report),

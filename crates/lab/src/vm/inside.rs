@@ -186,7 +186,16 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     };
     match algorithm {
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
-        Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
+        Algorithm::Module { file, .. } => {
+            // The kernel would reject the registration, and its own algorithm would run.
+            if probe::algorithms().iter().any(|known| known == name) {
+                let message =
+                    format!("the guests' kernel has an algorithm `{name}` already, which the module would not replace");
+                let hint = "change the name in the module's tcp_congestion_ops, and that of the file or `name` in the scenario";
+                return Err(Error::new("unknown-cc", message, hint));
+            }
+            modules.insert(file).map_err(|error| failed(error.to_string()))?;
+        }
         Algorithm::Agent { what, settings, .. } => {
             // Only some algorithms depend on this module.
             let _ = modules.load("tcp_bbr");

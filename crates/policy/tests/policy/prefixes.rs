@@ -42,7 +42,8 @@ fn an_invalid_prefix_is_reported() {
     for (text, why) in [
         ("192.0.2.0", "it has no length"),
         ("192.0.2/24", "its address is malformed"),
-        ("192.0.2.0/x", "its length is not a number"),
+        ("192.0.2.0/x", "its length is not a number from 0 to 128"),
+        ("192.0.2.0/300", "its length is not a number from 0 to 128"),
         ("192.0.2.0/33", "its length exceeds the number of address bits"),
         ("192.0.2.1/24", "address bits beyond its length are set"),
         ("::ffff:192.0.2.0/120", "it is an IPv4 address written as IPv6; write it as IPv4"),

@@ -233,7 +233,10 @@ impl Shaping {
         let up = experiment.has_up_traffic();
         let fixed_delay = place.extra_rtt + hosts;
         let longest = ways.values().max().copied().unwrap_or_default();
-        let limit = words::limit(fixed_delay + longest + link.jitter_ns, forward.fastest());
+        // Data that goes up crosses this netem as well, at most at its own link's rate; `None` is faster than any.
+        let fastest = |one: Option<Rate>, other: Option<Rate>| one.zip(other).map(|(one, other)| one.max(other));
+        let rate = if up { fastest(forward.fastest(), reverse.fastest()) } else { forward.fastest() };
+        let limit = words::limit(fixed_delay + longest + link.jitter_ns, rate);
         let words = if ways.len() > 1 { words::changing_delay } else { words::delay };
         let netem = |verb: &str, at: Span, way: Span| {
             let line = reverse.rate_at(at).filter(|_| up);

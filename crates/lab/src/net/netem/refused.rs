@@ -90,8 +90,7 @@ fn of_stages(experiment: &Experiment) -> Result<(), Error> {
             "would send all other packets without the path's delay, because both share a stage",
         );
     }
-    let has_up = experiment.flows.iter().any(|flow| flow.up);
-    if has_up && reverse.allow_reordering && !matches!(reverse.capacity, Capacity::Unlimited) {
+    if experiment.has_up_traffic() && reverse.allow_reordering && !matches!(reverse.capacity, Capacity::Unlimited) {
         return cannot(
             "path.reverse.allow_reordering",
             "must keep data that goes up in order, because it also models its transmission times",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::net::places::places;
-use thalweg_plan::plan::{Aggregation, Capacity, Host, Loss, Profile, ProfilePoint, Step};
+use thalweg_plan::plan::{Aggregation, Background, Capacity, Host, Loss, Profile, ProfilePoint, Step};
 use thalweg_units::{Probability, Time};
 
 fn experiment() -> Experiment {
@@ -84,6 +84,19 @@ fn every_sender_has_a_separate_delay() {
     let script = script(&experiment);
     assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40600us"), "{script}");
     assert!(script.contains("dev s2 root handle 1: netem limit 100000 delay 100600us"), "{script}");
+}
+
+#[test]
+fn the_delay_holds_data_that_goes_up_at_the_rate_of_its_own_link() {
+    let mut experiment = experiment();
+    experiment.flows[0].up = true;
+    experiment.reverse.capacity =
+        Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(10_000) }] };
+    let script = script(&experiment);
+    // 10 Gbit/s for 40 ms is 50 MB, or about 960,000 packets of 52 bytes.
+    let delay = script.lines().find(|line| line.contains(" delay 40")).expect("a delay");
+    let limit: u64 = delay.split(' ').skip_while(|word| *word != "limit").nth(1).unwrap().parse().unwrap();
+    assert!((1_900_000..2_100_000).contains(&limit), "{delay}");
 }
 
 #[test]
@@ -192,6 +205,12 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
     });
     let record = refused(|e| e.engine.record = true);
     let back = refused(|e| e.reverse.reorder = probability(0.1));
+    let reordered = refused(|e| {
+        e.reverse.capacity = e.forward.capacity.clone();
+        e.reverse.allow_reordering = true;
+        let (start_ns, stop_ns) = (Time::ZERO, None);
+        e.background.push(Background { rate_bps: Rate::from_mbps(1), start_ns, stop_ns, up: true });
+    });
     let both = refused(|e| {
         e.forward.reorder = probability(0.1);
         e.forward.jitter_ns = Span::from_millis(1);
@@ -229,6 +248,7 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
         (host, "`host.sender.delay_jitter`"),
         (record, "`engine.record`"),
         (back, "`path.reverse.reorder`"),
+        (reordered, "`path.reverse.allow_reordering`"),
         (both, "`path.reorder`"),
         (twice, "`path.reverse.duplicate`"),
     ];
