@@ -191,7 +191,8 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
             if probe::algorithms().iter().any(|known| known == name) {
                 let message =
                     format!("the guests' kernel has an algorithm `{name}` already, which the module would not replace");
-                let hint = "change the name in the module's tcp_congestion_ops, and that of the file or `name` in the scenario";
+                let hint = "change the name in the module's tcp_congestion_ops, and the file's name, or `name` in the \
+                            scenario";
                 return Err(Error::new("unknown-cc", message, hint));
             }
             modules.insert(file).map_err(|error| failed(error.to_string()))?;
