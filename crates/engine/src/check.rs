@@ -3,6 +3,7 @@
 use crate::plan_file;
 use crate::run::find_engine;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use thalweg_lab::Error;
 use thalweg_plan::plan::FORMAT;
@@ -17,8 +18,9 @@ pub fn refusals(plan: &Path) -> Result<Value, Problem> {
     let engine = find_engine(&plan.engine)?;
     let traces = plan.named_traces();
     let mut refused: Vec<(u32, Error)> = Vec::new();
+    let mut checked = BTreeSet::new();
     // Repetitions differ in their seeds only.
-    for experiment in plan.experiments.iter().filter(|experiment| experiment.repetition == 0) {
+    for experiment in plan.experiments.iter().filter(|experiment| checked.insert(experiment.experiment)) {
         let Err(error) = engine.check(experiment, &traces) else { continue };
         if refused.iter().all(|(_, known)| *known != error) {
             refused.push((experiment.experiment, error));

@@ -93,6 +93,10 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
         }
         Programs::Commands | Programs::All => {}
     }
+    if options.pcap && engine.records() != Records::Capture {
+        let found = format!("--pcap: {} does not write packet captures", engine.name());
+        return Err(Problem::refused("no-capture", "engine", found, "no --pcap", kernel));
+    }
     match plan.experiments.len() {
         1 => Ok(()),
         count => {

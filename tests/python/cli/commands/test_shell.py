@@ -50,6 +50,14 @@ def test_a_refused_session_leaves_no_directory(tmp_path: Path) -> None:
     assert not any((tmp_path / "runs").glob("*"))
 
 
+@pytest.mark.usefixtures("uml")
+def test_a_capture_that_the_engine_does_not_write_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "thalweg", "shell", str(SCENARIO), "--engine", "uml", "--pcap", "--", "true"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, "--pcap: uml does not write packet captures" in done.stderr) == (2, True), done.stderr
+    assert not any((tmp_path / "runs").glob("*"))
+
+
 def wait_until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not holds():

@@ -194,6 +194,17 @@ fn a_missing_kernel_feature_is_named_with_the_alternative() {
 }
 
 #[test]
+fn background_that_goes_up_cannot_be_reordered_on_a_limited_link() {
+    let error = refused(|e| {
+        e.reverse.capacity = e.forward.capacity.clone();
+        e.reverse.allow_reordering = true;
+        let (start_ns, stop_ns) = (Time::ZERO, None);
+        e.background.push(Background { rate_bps: Rate::from_mbps(1), start_ns, stop_ns, up: true });
+    });
+    assert!(error.message.contains("`path.reverse.allow_reordering`"), "{error}");
+}
+
+#[test]
 fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
     let trace = refused(|e| e.forward.capacity = Capacity::Trace { trace: "lte".to_owned() });
     let stop = refused(|e| {
@@ -205,12 +216,6 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
     });
     let record = refused(|e| e.engine.record = true);
     let back = refused(|e| e.reverse.reorder = probability(0.1));
-    let reordered = refused(|e| {
-        e.reverse.capacity = e.forward.capacity.clone();
-        e.reverse.allow_reordering = true;
-        let (start_ns, stop_ns) = (Time::ZERO, None);
-        e.background.push(Background { rate_bps: Rate::from_mbps(1), start_ns, stop_ns, up: true });
-    });
     let both = refused(|e| {
         e.forward.reorder = probability(0.1);
         e.forward.jitter_ns = Span::from_millis(1);
@@ -248,7 +253,6 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
         (host, "`host.sender.delay_jitter`"),
         (record, "`engine.record`"),
         (back, "`path.reverse.reorder`"),
-        (reordered, "`path.reverse.allow_reordering`"),
         (both, "`path.reorder`"),
         (twice, "`path.reverse.duplicate`"),
     ];
