@@ -450,7 +450,8 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
-    /// Time at which the flow stops sending new data and opening connections. Default: the end of the experiment.
+    /// Time at which the flow stops writing data and opening connections; real kernels still send buffered data.
+    /// Default: the end of the experiment.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
     /// Open further connections, one after another or at random times.

@@ -42,6 +42,10 @@ Overrides = Annotated[
         "Override a scenario key, such as path.buffer=2bdp; a TOML list is swept; can be repeated.",
     ),
 ]
+OverridesOfOnePoint = Annotated[
+    list[str] | None,
+    option("--set", "KEY=VALUE", "Override a scenario key, such as path.buffer=2bdp; can be repeated."),
+]
 CheckTexts = Annotated[
     list[str] | None,
     option(

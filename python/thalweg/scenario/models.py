@@ -509,7 +509,9 @@ class Flow(Table):
     start: Time = "0s"
     """Earliest time at which the first connection opens."""
     stop: Time | None = None
-    """Time at which the flow stops sending new data and opening connections. Default: the end of the experiment."""
+    """Time at which the flow stops writing data and opening connections; real kernels still send buffered data.
+    Default: the end of the experiment.
+    """
     repeat: Repeat | None = None
     """Open further connections, one after another or at random times."""
     count: Annotated[int, Field(ge=1, le=100000)] = 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from browsers import Watched
 from playwright.sync_api import Browser
 from thalweg.errors import Exit
+from thalweg.search import locks
 
 Thalweg = Callable[..., Any]
 
@@ -150,3 +152,15 @@ def test_a_finding_is_confirmed_on_an_engine_with_the_algorithm(tmp_path: Path, 
     (tmp_path / "bbr3.toml").write_text(easy.replace('cc = "bbr"', 'cc = "bbr3"'))
     assert "also occurs on uml" in thalweg("fuzz", "bbr.toml", "--out", "bbr").stdout
     assert "cannot run on uml: " in thalweg("fuzz", "bbr3.toml", "--out", "bbr3").stdout
+
+
+def test_a_process_waits_while_another_one_draws_the_findings(folder: Path) -> None:
+    with locks.exclusive(folder / "whole" / "lock"):
+        process = start(folder, "whole")
+        waiting = re.compile(rf"-> FLOCK .* {process.pid} ")
+        until = time.monotonic() + 60
+        while not waiting.search(Path("/proc/locks").read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finish(process)

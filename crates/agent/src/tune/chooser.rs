@@ -24,11 +24,16 @@ use thalweg_units::Time;
 /// Interval of the search for new network namespaces, in which no algorithm is drawn before they are known.
 const NAMESPACE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Interval at which the defaults of other network namespaces are read, each of which must be entered.
+const DEFAULTS_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Makes the decisions.
 pub struct Chooser {
     shared: Arc<Shared>,
     options: Options,
     scanned: Instant,
+    /// Time at which the defaults of other namespaces were last read.
+    defaults_read: Instant,
 }
 
 /// State shared by the daemon's thread and client requests.
@@ -47,10 +52,12 @@ fn namespaces() -> BTreeMap<u32, String> {
     thalweg_netns::names().into_iter().map(|(number, name)| (number as u32, name)).collect()
 }
 
-/// Returns the default algorithms of the network namespaces that can be entered.
-fn defaults() -> BTreeMap<u32, String> {
+/// Returns the default algorithm of this network namespace, and if `with_others`, those of the others that can be
+/// entered.
+fn defaults(with_others: bool) -> BTreeMap<u32, String> {
     let own = thalweg_netns::own().and_then(|number| Ok((number, thalweg_netns::default_cc(number)?)));
-    let all = thalweg_netns::other_defaults().into_iter().chain(own);
+    let others = if with_others { thalweg_netns::other_defaults() } else { Vec::new() };
+    let all = others.into_iter().chain(own);
     all.map(|(number, default)| (number as u32, default)).collect()
 }
 
@@ -64,7 +71,8 @@ impl Chooser {
         let engine =
             DecisionEngine::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
         let shared = Shared { engine: Mutex::new(engine), state: Mutex::default() };
-        Chooser { shared: Arc::new(shared), options, scanned: Instant::now() }
+        let now = Instant::now();
+        Chooser { shared: Arc::new(shared), options, scanned: now, defaults_read: now }
     }
 
     /// Restores the learned state, and writes the first rows and overrides.
@@ -96,7 +104,11 @@ impl Chooser {
         let lines = {
             let namespaces = (self.scanned.elapsed() >= NAMESPACE_INTERVAL).then(|| {
                 self.scanned = Instant::now();
-                (namespaces(), defaults())
+                let with_others = self.defaults_read.elapsed() >= DEFAULTS_INTERVAL;
+                if with_others {
+                    self.defaults_read = self.scanned;
+                }
+                (namespaces(), defaults(with_others))
             });
             let mut engine = locked(&self.shared.engine);
             if let Some((names, defaults)) = namespaces {

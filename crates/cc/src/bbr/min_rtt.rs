@@ -12,7 +12,7 @@ pub(super) struct MinRtt {
     pub(super) seen_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub(super) done_at: Option<Jiffies>,
-    /// Whether a round has passed with a low cwnd.
+    /// Whether a round has passed since the pipe drained.
     pub(super) is_round_done: bool,
 }
 

@@ -33,26 +33,26 @@ def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     yield Caution(
         "few-networks",
         f"in {title} few networks have most of the samples{largest}. They are equivalent to {effective:.3g} networks of"
-        f" equal weight; {MIN_NETWORKS:.0f} are needed. One network is not evidence about others, so this part has no"
-        " verdict and no rule. To judge each network alone, use --by prefix.",
+        f" equal weight; {MIN_NETWORKS:.0f} are needed. One network is not evidence about others, so its"
+        f" {_words(worst)} has no verdict. To judge each network alone, use --by prefix.",
         _titles(title for _, title, _ in with_few),
     )
 
 
 def _carried(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
-    carried: list[tuple[str, Heavy]] = []
+    carried: list[tuple[str, Comparison, Heavy]] = []
     for part, comparison in _with_enough_samples(parts, question):
         effect = comparison.difference.median if comparison.difference else None
         is_sure = comparison.p_adjusted is not None and comparison.p_adjusted <= question.false_share
         if effect and is_sure and comparison.networks and (carrier := comparison.networks.carrier(effect)):
-            carried.append((part.title, carrier))
+            carried.append((part.title, comparison, carrier))
     if carried:
-        title, carrier = max(carried, key=lambda comparison: comparison[1].share)
+        title, comparison, carrier = max(carried, key=lambda entry: entry[2].share)
         yield Caution(
             "one-network",
-            f"in {title} most of the difference is due to one network: {_share(carrier)}. The part therefore has no"
-            " verdict and no rule. To judge each network alone, use --by prefix.",
-            _titles(title for title, _ in carried),
+            f"in {title} most of the difference is due to one network: {_share(carrier)}. Its {_words(comparison)}"
+            " therefore has no verdict. To judge each network alone, use --by prefix.",
+            _titles(title for title, *_ in carried),
         )
 
 
@@ -94,6 +94,10 @@ def _with_enough_samples(parts: Sequence[Part], question: Question) -> Iterable[
 
 def _titles(titles: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(titles))
+
+
+def _words(comparison: Comparison) -> str:
+    return comparison.metric.replace("_", " ")
 
 
 def _share(heavy: Heavy) -> str:

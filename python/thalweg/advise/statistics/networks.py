@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from thalweg.advise.statistics.effects import Effect
 
 MIN_NETWORKS = 10.0
-"""Effective number of networks below which a class of destinations gets no verdict."""
+"""Effective number of networks below which a metric of a part gets no verdict."""
 
 MAJOR_SHARE = 0.5
 """Fraction of the effect above which the contribution of a network dominates it."""

@@ -10,7 +10,7 @@ import typer
 
 from thalweg import engine, executors
 from thalweg.cli import prepared, typed
-from thalweg.cli.options import EngineName, Executor, File, Overrides, Threads, option
+from thalweg.cli.options import EngineName, Executor, File, OverridesOfOnePoint, Threads, option
 from thalweg.cli.printing import output
 from thalweg.errors import Exit
 from thalweg.run.directory import RUNS
@@ -47,7 +47,7 @@ def command(
     threads: Threads = None,
     executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
-    overrides: Overrides = None,
+    overrides: OverridesOfOnePoint = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search for conditions under which an algorithm fails.
@@ -89,7 +89,7 @@ def _fuzz(
     as_json: bool,
 ) -> Exit:
     from thalweg.cli.printing.search_progress import SearchProgress
-    from thalweg.search import fuzz_page
+    from thalweg.search import fuzz_page, locks
     from thalweg.search.fuzzing import Fuzzing
     from thalweg.search.measuring import Interrupted, Lab
 
@@ -100,11 +100,13 @@ def _fuzz(
         fuzzing.tell = progress.say
         try:
             findings = fuzzing.run()
-            if confirm != NOT_CONFIRMED and findings:
-                findings = _confirmed(fuzzing, findings, confirm, progress.say)
-            files = _write(fuzz, findings, directory)
-            progress.say("drawing the findings")
-            fuzz_page.write(fuzzing, findings, [file.stem for file in files], directory / PAGE, typed.again())
+            # Processes that share the work run these experiments one after another; the later ones find them finished.
+            with locks.exclusive(directory / "lock"):
+                if confirm != NOT_CONFIRMED and findings:
+                    findings = _confirmed(fuzzing, findings, confirm, progress.say)
+                files = _write(fuzz, findings, directory)
+                progress.say("drawing the findings")
+                fuzz_page.write(fuzzing, findings, [file.stem for file in files], directory / PAGE, typed.again())
         except (Interrupted, KeyboardInterrupt):
             progress.end()
             output.talk(f"interrupted: evaluated candidates are kept; to resume: {typed.again()}")

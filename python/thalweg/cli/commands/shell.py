@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from thalweg.cli import typed
-from thalweg.cli.options import File, Overrides, option
+from thalweg.cli.options import File, OverridesOfOnePoint, option
 from thalweg.cli.prepared import load, plan_for
 from thalweg.cli.printing import output, sessions_output
 from thalweg.errors import Exit, ThalwegError
@@ -52,7 +52,7 @@ def command(
     ] = None,
     pcap: Annotated[bool, typer.Option("--pcap", help="kernel: write all packets to the run directory.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,
-    overrides: Overrides = None,
+    overrides: OverridesOfOnePoint = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the status nor the table at the end.")] = False,
 ) -> None:

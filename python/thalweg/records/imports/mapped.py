@@ -63,7 +63,7 @@ class Notation:
     decimal: str = ""
     """Decimal mark, `.` or `,`; empty: `.`, and ambiguous numbers are rejected."""
     time_format: str = ""
-    """Format of times for `datetime.strptime`; empty: any unambiguous format."""
+    """Format of times for `datetime.strptime`; empty: the formats that `times.instant` parses."""
     is_european: bool = False
     """Whether semicolons separate the fields; then commas usually separate decimals, and dots thousands."""
 

@@ -127,7 +127,7 @@ class Judge(ClaimsTable):
 
 
 class Claim(ClaimsTable):
-    """A claim of the paper that can be checked."""
+    """A claim of a publication, or of the study itself, that can be checked."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     text: str

@@ -41,7 +41,7 @@ def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[s
     current = guests.current()
     image = Path(os.environ.get(guests.IMAGE_VARIABLE) or (current.image if current else ""))
     modules = Path(os.environ.get(guests.MODULES_VARIABLE) or (current.modules if current else ""))
-    # The command sets both variables and must restore them afterwards.
+    # The command sets both variables in this process; monkeypatch restores them after the test.
     monkeypatch.setenv(guests.IMAGE_VARIABLE, "")
     monkeypatch.setenv(guests.MODULES_VARIABLE, "")
     fewer = tmp_path / "modules"
