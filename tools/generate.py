@@ -1,10 +1,11 @@
-"""Writes the generated files: Python models, JSON Schemas and reference pages from the declarations in Rust, the page
-of exit codes from Python, and the pages of studies from their claims and results.
+"""Writes the generated files: Python models, JSON Schemas and reference pages from the declarations in Rust, the tables
+of searches in the schema and the page of exit codes from Python, and the pages of studies from their claims and
+results.
 
     python tools/generate.py            writes the files
     python tools/generate.py --check    prints the files that are stale, and fails if there are any
 
-The declarations come from `thalweg-engine schema`; the binary is that of THALWEG_ENGINE, otherwise the one beside this
+The declarations in Rust come from `thalweg-engine schema`; the binary is that of THALWEG_ENGINE, otherwise the one beside this
 Python, otherwise the one on the PATH.
 """
 

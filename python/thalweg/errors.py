@@ -23,7 +23,7 @@ class Exit(IntEnum):
     CANNOT_WRITE = 3
     """A file or directory cannot be written: permissions, a full disk."""
     MISSING = 4
-    """A requirement is missing on this machine."""
+    """A requirement is missing on this machine, or on a cluster."""
     NO_EVIDENCE = 5
     """There is no evidence: nothing could be compared or evaluated, or no experiment of a run can be used."""
     INCOMPLETE = 6

@@ -64,7 +64,7 @@ class Systemd:
         assert self.process.poll() is None, "systemd does not start"
         self.first = self.first or child_of(self.process.pid)
         run = Path(f"/proc/{self.first}/root/run")
-        # Before systemd has changed its root, it sees this machine's files, which may belong to another systemd.
+        # Until boot-systemd has changed the root, /run is this machine's, which may belong to another systemd.
         return bool(self.first) and (run / "units").exists() and (run / "systemd/private").exists()
 
     def command(self, *words: str) -> list[str]:

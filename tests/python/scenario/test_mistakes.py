@@ -400,3 +400,20 @@ def test_an_unlimited_upstream_flow_runs_if_a_buffer_limits_it() -> None:
     flow = '[[flow]]\nname = "up"\ncc = "reno"\ndirection = "up"\n[host.receiver]\nsndbuf_max = "1MB"\n'
     Path("up.toml").write_text("duration = '9s'\n" + GOOD + flow)
     assert scenario.load("up.toml").raw["flow"][2]["direction"] == "up"
+
+
+def test_a_name_belongs_to_one_algorithm_of_a_host(folder: Path) -> None:
+    (folder / "tcp_bbr.ko").write_text("code")
+    own = GOOD.replace('"cubic"', '{module = "tcp_bbr.ko"}')
+    (folder / "x.toml").write_text(own)
+    with pytest.raises(ThalwegErrors) as caught:
+        scenario.load("x.toml")
+    (error,) = caught.value.errors
+    assert error.message == (
+        "`flow.medium.cc` and `flow.large.cc` are different algorithms with the name `bbr` on the host `sender`"
+    )
+    for sound in (own.replace('cc = "bbr"', 'cc = "bbr"\nhost = "other"') + "[host.other]\n",
+                  own.replace('cc = "bbr"', 'cc = "bbr"\ndirection = "up"'),
+                  own.replace('"bbr"', '{name = "bbr", module = "tcp_bbr.ko"}')):  # fmt: skip
+        (folder / "x.toml").write_text(sound)
+        scenario.load("x.toml")

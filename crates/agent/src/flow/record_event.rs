@@ -369,7 +369,7 @@ pub struct Counters {
     pub lost_closes: u64,
     /// Connections that were not sampled.
     pub unsampled: u64,
-    /// Events that were dropped because the queue was full.
+    /// Events that were dropped, usually because the queue was full.
     pub lost_events: u64,
     /// Failed attempts to record a connection, because the table was full. Each scan tries again.
     pub lost_connections: u64,

@@ -64,7 +64,7 @@ pub struct Counters {
     pub interim_rows: u64,
     /// Rows of kind `transfer`.
     pub transfer_rows: u64,
-    /// Events that were dropped because the event queue was full.
+    /// Events that were dropped, usually because the event queue was full.
     pub lost_events: u64,
     /// Failed attempts to record a connection, because the table was full (`--max-open`). Each scan tries again.
     pub lost_connections: u64,

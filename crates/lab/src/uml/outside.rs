@@ -35,7 +35,7 @@ const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
 
 const LAST_LINES: usize = 8;
 
-/// Memory of a guest in addition to the capacity of its path, in MiB.
+/// Memory of a guest without packets, in MiB.
 const MIN_MEMORY_MIB: u64 = 512;
 
 /// Maximum memory in MiB, because even unused pages need a `struct page`.
@@ -300,8 +300,8 @@ fn no_word() -> Error {
     )
 }
 
-/// Returns the memory of a guest in MiB: a multiple of the bytes that the forward link can hold, and a fixed amount for
-/// the system. Unlimited links and traces count as zero bytes.
+/// Returns the memory of a guest in MiB: a fixed amount for the system, and a multiple of the forward link's buffer and
+/// bandwidth-delay product; at most [`MAX_MEMORY_MIB`]. Unlimited links and traces count as zero bytes.
 fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
     /// Memory per byte on the link, because buffers of the sender and the receiver hold packets too.
     const TIMES: u64 = 6;

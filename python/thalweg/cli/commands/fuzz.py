@@ -70,6 +70,9 @@ def command(
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
         engine.choose(confirm, every, "--confirm")  # this fails with a list of the engines
     plan, capabilities = prepared.plan_for(document, engine_name)
+    if confirm == plan.engine:
+        output.talk(f"the engine {confirm} also runs the search, so findings are not run again on another one")
+        confirm = NOT_CONFIRMED
     fuzz.check(capabilities.engines[plan.engine])
     name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"

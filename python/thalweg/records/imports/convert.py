@@ -182,7 +182,7 @@ class _TextDigest:
         self._hash = hashlib.blake2b(source.encode(), digest_size=6)
         self._most = most
         self.size = 0
-        """Number of bytes in the hash."""
+        """Number of bytes of the text that were hashed."""
         self.is_line_complete = True
         """Whether the text ends with a line end."""
         self._line_feeds = self._carriage_returns = 0

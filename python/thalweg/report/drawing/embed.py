@@ -54,7 +54,9 @@ def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 
 
 def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return the charts over the sweep: one per measure, and per flow unless the flows are on the x axis."""
+    """Return the charts over the sweep that have values: of the measures `TOGETHER`, one for each of the first
+    `MAX_FLOWS` flows, or one with the flows on the x axis; and one of utilisation and one of queueing delay.
+    """
     flows: Sequence[str | None] = sweep.flows[:MAX_FLOWS] if sweep.axes else [None]
     candidates: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None

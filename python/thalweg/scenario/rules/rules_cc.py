@@ -7,6 +7,7 @@ from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import KeyPath
+from thalweg.scenario.rules import rules_direction
 from thalweg.scenario.text import words
 
 FILES = ("bpf", "module")
@@ -32,10 +33,25 @@ def name_of(table: Raw) -> str:
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
     """Check the files from which flows load their congestion controls; relative names are resolved in `folder`."""
+    sources: dict[tuple[str, str], tuple[str, str]] = {}
     for index, flow in values.tables(raw, "flow"):
-        table = flow.get("cc")
+        table, name = flow.get("cc"), f"flow.{flow.get('name', index)}.cc"
         if isinstance(table, dict):
-            _check(table, ("flow", index, "cc"), f"flow.{flow.get('name', index)}.cc", folder, mistakes)
+            _check(table, ("flow", index, "cc"), name, folder, mistakes)
+        if "program" in flow or not isinstance(table, dict | str):
+            continue
+        host = "receiver" if rules_direction.goes_up(flow) else str(flow.get("host", "sender"))
+        cc = name_of(table) if isinstance(table, dict) else table
+        source = next((str(table[key]) for key in FILES if key in table), "") if isinstance(table, dict) else ""
+        other_name, other_source = sources.setdefault((host, cc), (name, source))
+        if source != other_source:
+            mistakes.add(
+                "conflict",
+                ("flow", index, "cc"),
+                f"`{name}` and `{other_name}` are different algorithms with the name `{cc}` on the host `{host}`",
+                expected="one algorithm per name on a host",
+                hint="rename yours, in its source and file, or give one of the flows a host of its own: [host.other]",
+            )
 
 
 def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mistakes) -> None:

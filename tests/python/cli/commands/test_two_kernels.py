@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thalweg.cli.commands import two_kernels
 from thalweg.errors import Exit
 from thalweg.kernel import guests
 from thalweg.results import open_run
+from thalweg.run import Outcome
 
 Thalweg = Callable[..., Any]
 
@@ -78,3 +80,12 @@ def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path:
     again = thalweg("compare", "short.toml", *kernels)
     assert again.stdout == done.stdout
     assert {run: open_run(run).meta["created"] for run in when} == when, "what is there is not run again"
+
+
+def test_a_kernel_can_be_compared_with_itself(
+    tmp_path: Path, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "short.toml").write_text(SCENARIO)
+    monkeypatch.setattr(two_kernels, "execute", lambda *_, **__: Outcome())
+    first, second = two_kernels.run_both(tmp_path / "short.toml", [kernels[1]] * 2, [Path(kernels[3])] * 2)
+    assert second == first.with_name(f"{first.name}-2")
