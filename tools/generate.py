@@ -5,8 +5,8 @@ results.
     python tools/generate.py            writes the files
     python tools/generate.py --check    prints the files that are stale, and fails if there are any
 
-The declarations in Rust come from `thalweg-engine schema`; the binary is that of THALWEG_ENGINE, otherwise the one beside this
-Python, otherwise the one on the PATH.
+The declarations in Rust come from `thalweg-engine schema`; the binary is that of THALWEG_ENGINE, otherwise the one
+beside this Python, otherwise the one on the PATH.
 """
 
 import json
