@@ -7,7 +7,7 @@
 
 Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the entire process, including
 writing tables with 100 samples per second. Both simulators alternate, so that other load of the machine affects both.
-ns-3 writes no samples and simulates less time, since it would take hours.
+ns-3 writes no samples and simulates less time, because it is much slower.
 """
 
 import argparse

@@ -149,7 +149,8 @@ class SourceTree:
                     f"`{folder}` was configured or built in place: make refuses it for `{left}`",
                     place="--source",
                     hint=f"make -C {folder} ARCH=um mrproper    (removes .config and all objects in it)\n"
-                    f"or keep it, and use a clean copy: git -C {folder} worktree add ../clean",
+                    f"or keep it, and use a copy: git -C {folder} worktree add ../clean HEAD && "
+                    f"git -C {folder} diff HEAD | git -C {folder}/../clean apply",
                 )
         return cls(tree, _about(tree), tree_sha256(tree))
 
