@@ -132,7 +132,8 @@ impl Controller for Dctcp {
         self.increase.on_ack(conn, ack, window);
     }
 
-    // As in Linux, called after marks and losses alike; the events below then halve the window for a loss.
+    // As in Linux, called after marks and losses alike; in fast recovery and after a timeout, the events below then set
+    // ssthresh to half of the window.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
         self.prior_cwnd = window.cwnd;

@@ -198,6 +198,9 @@ CASES = {
     "more samples than memory holds": 'duration = "1000min"\nsample_interval = "1ms"\n'
     + HEAD
     + FLOW.replace('"1MB"', '"unlimited"\ncount = 5'),
+    "more counted arrivals than memory holds": HEAD
+    + FLOW.replace("[[flow]]", "[[flow]]\ncount = 1000")
+    + 'repeat = {arrivals = "poisson", rate = "100/s", count = 20000}\n',
     "more arrivals than memory holds": 'duration = "60s"\n'
     + HEAD
     + FLOW

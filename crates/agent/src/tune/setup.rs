@@ -89,7 +89,8 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. Returns them, and the keys of changed settings that take effect only after a restart.
+    /// Reads the settings again. Returns those that take effect now, with the running values of the others, and the
+    /// keys of changed settings that take effect only after a restart.
     ///
     /// # Errors
     /// If a setting is invalid, or valid only with other arms than those of the running agent.

@@ -215,8 +215,8 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
         yield Caution(
             "mixed-turns",
             f"{mixed:.0%} of the samples are from periods with both algorithms, so the algorithms did not alternate as"
-            " --every states. If open connections kept the earlier algorithm, use longer periods; if both were assigned at"
-            " the same time, by connection or by server, use --design ab.",
+            " --every states. If open connections kept the earlier algorithm, use longer periods; if both were assigned"
+            " at the same time, by connection or by server, use --design ab.",
         )
     elif (length := _run_length(turns)) > 1:
         alone = _one_arm_share(turns.with_columns(pl.col("stratum") // PAIR), STRAY)

@@ -49,8 +49,8 @@ def build(
     """Build a user-mode Linux kernel as the default of the engine uml.
 
     Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
-    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. A kernel that exists is not built again. A source tree of your own may
-    be any Linux from 6.1 on that was not built in place; it is only read, never written.
+    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. A kernel that exists is not built again. A source tree of your own
+    must be Linux 6.1 or later, neither configured nor built in place; it is only read, never written.
     """
     from thalweg.kernel import KernelProgress, Order
     from thalweg.kernel import build as build_kernel

@@ -97,7 +97,7 @@ def _complete(text: str) -> str:
 
 
 def _timer(text: str) -> int | None:
-    """Parse a time in milliseconds as microseconds; None for -1, which means that the phase was not reached."""
+    """Parse a time in milliseconds as microseconds; None for -1, which means that the phase was not completed."""
     return None if text == "-1" else values.count(_complete(text), 1e3)
 
 

@@ -82,11 +82,15 @@ def _active_ns(flow: Raw, raw: Raw) -> int:
 
 
 def _arrivals(flow: Raw, active_ns: int) -> Fraction:
-    """Return the mean number of random arrivals of a flow, over all copies; 0 if `count` limits them."""
+    """Return the mean number of random arrivals of a flow, over all copies."""
     repeat = values.table(flow, "repeat")
     rate = values.quantity(repeat, "rate", quantities.arrival_rate)
-    if rate is None or "count" in repeat:
+    if rate is None:
         return Fraction(0)
+    count = repeat.get("count")
+    limit = Fraction(count * _copies(flow)) if isinstance(count, int) else None
+    if limit is not None and not active_ns:
+        return limit
     if isinstance(rate, quantities.PerSecond):
         per_second = rate.arrivals
     else:
@@ -94,7 +98,8 @@ def _arrivals(flow: Raw, active_ns: int) -> Fraction:
         texts = [{"size": text} for text in drawn_sizes] if isinstance(drawn_sizes, list) else []
         sizes = [size for text in texts if (size := values.quantity(text, "size", quantities.size))]
         per_second = Fraction(rate * len(sizes), 8 * sum(sizes)) if sizes else Fraction(0)
-    return per_second * active_ns * _copies(flow) / values.NANOS
+    arrivals = per_second * active_ns * _copies(flow) / values.NANOS
+    return arrivals if limit is None else min(arrivals, limit)
 
 
 def _copies(flow: Raw) -> int:

@@ -48,7 +48,7 @@ def test_a_line_of_tcplog_is_a_connection(tmp_path: Path) -> None:
     assert (row["remote_address"], row["remote_port"]) == ("2001:db8::1", 50123)
 
 
-def test_other_lines_are_counted_and_unreached_phases_are_unknown(tmp_path: Path) -> None:
+def test_other_lines_are_counted_and_incomplete_phases_are_unknown(tmp_path: Path) -> None:
     bad = HTTP.replace("10/0/30/69/1500 200 1514848", "-1/-1/-1/-1/3 400 187") + '"<BADREQ>"'
     early = HTTP.replace("1500 200 1514848", "+1500 200 +1514848") + '"GET / HTTP/1.1"'
     lines = [
