@@ -1,4 +1,4 @@
-"""Generated files match the declarations in Rust."""
+"""Generated files match their sources."""
 
 import generate
 

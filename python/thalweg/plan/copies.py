@@ -22,6 +22,7 @@ from thalweg.plan.models import (
     RepeatOnce,
     RepeatPoisson,
 )
+from thalweg.plan.resolve import NO_LIMIT_BYTES
 
 RANDOM_CC = ("bbr", "cdg", "nv")
 """Prefixes of algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff, and NV for the
@@ -94,7 +95,9 @@ def _is_host_random(host: Host) -> bool:
     cpu = host.cpu if host.cpu is not None and host.cpu.slice_ns < host.cpu.period_ns else None
     begins_with_credit = cpu is not None and cpu.credit is not None and cpu.credit.initial_ns > 0
     has_random_slices = cpu is not None and (not begins_with_credit or cpu.slice_jitter_ppm > 0)
-    return has_random_slices or host.delay_jitter_ns > 0 or host.qdisc is not None
+    # At the limit of its send buffer, a sender of Linux 6.12 or later takes a random time to write.
+    has_random_writes = host.sndbuf_max_bytes < NO_LIMIT_BYTES and host.kernel != "6.1"
+    return has_random_slices or has_random_writes or host.delay_jitter_ns > 0 or host.qdisc is not None
 
 
 def _is_flow_random(flow: Flow) -> bool:

@@ -29,6 +29,7 @@ ENGINE = replace(
         "host.*.cpu_model",
         "host.*.cpu_credit",
         "host.*.cpu_slice_jitter",
+        "host.*.kernel=6.1",
         "flow.app.name=web",
         "flow.app.sizes",
         "flow.app.depth",
@@ -66,6 +67,12 @@ def test_slices_that_follow_credit_do_not_begin_at_a_random_time(tmp_path: Path)
     assert copy_warning(tmp_path, STILL + host) is not None
     assert copy_warning(tmp_path, STILL + host + "cpu_slice_jitter = 0.1\n") is None
     assert copy_warning(tmp_path, STILL + host.replace('"1s"', '"0s"')) is None
+
+
+def test_writes_at_the_limit_of_the_send_buffer_take_a_random_time(tmp_path: Path) -> None:
+    host = '[host.sender]\nsndbuf_max = "64kB"\n'
+    assert copy_warning(tmp_path, STILL + host) is None
+    assert copy_warning(tmp_path, STILL + host + 'kernel = "6.1"\n') is not None
 
 
 def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:

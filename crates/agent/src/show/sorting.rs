@@ -20,9 +20,9 @@ pub enum SortBy {
     MinRtt,
     /// Congestion window.
     Cwnd,
-    /// Retransmitted data segments.
+    /// Retransmitted segments, including those of the handshake.
     Retransmits,
-    /// Share of data segments that were retransmissions.
+    /// Retransmitted segments per data segment sent.
     RetransmitRatio,
     /// Delivery rate.
     Rate,

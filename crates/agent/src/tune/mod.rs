@@ -77,7 +77,7 @@ pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem
 }
 
 fn choice(setup: &Setup) -> Choice {
-    let loss_rule = setup.drop_shift().zip(setup.arms.find("bbr"));
+    let loss_rule = setup.drop_shift.zip(setup.arms.find("bbr"));
     Choice {
         arms: setup.arms.clone(),
         lengths_v4: setup.lengths(Family::V4),

@@ -54,6 +54,8 @@ pub struct Setup {
     pub policy_name: String,
     /// Algorithms that are not among the arms, each with the reason.
     pub left_out: Vec<String>,
+    /// Shift of bpftune's loss rule for open connections; `None` without that rule.
+    pub drop_shift: Option<u8>,
     policy: Chosen,
 }
 
@@ -122,13 +124,14 @@ impl Setup {
             ("state", new.state != self.state),
             ("detail", new.detail != self.detail),
             ("objective.least", new.objective.least != self.objective.least),
-            ("bpftune.has_loss_rule or bpftune.drop_shift", new.drop_shift() != self.drop_shift()),
+            ("bpftune.has_loss_rule or bpftune.drop_shift", new.drop_shift != self.drop_shift),
         ] {
             if differs {
                 stay.push(key);
             }
         }
         (new.is_dry_run, new.has_private, new.grace) = (self.is_dry_run, self.has_private, self.grace);
+        new.drop_shift = self.drop_shift;
         (new.state, new.detail, new.objective.least) = (self.state.clone(), self.detail, self.objective.least);
         new.left_out = if stay.contains(&"arms") { self.left_out.clone() } else { left_out };
         Ok((new, stay))
@@ -161,6 +164,10 @@ impl Setup {
             arms,
             guard,
             objective,
+            drop_shift: match &policy {
+                Chosen::Bpftune(settings) if settings.has_loss_rule => Some(settings.drop_shift),
+                _ => None,
+            },
             policy,
         })
     }
@@ -209,14 +216,6 @@ impl Setup {
             Chosen::Rules(rules) => AnyPolicy::Rules(rules.as_ref().clone()),
         };
         Some(Guard::new(arms, policy, objective, self.guard.clone()))
-    }
-
-    /// Returns the shift of bpftune's loss rule for open connections; `None` without that rule.
-    pub fn drop_shift(&self) -> Option<u8> {
-        match &self.policy {
-            Chosen::Bpftune(settings) if settings.has_loss_rule => Some(settings.drop_shift),
-            _ => None,
-        }
     }
 
     /// Returns the networks around a prefix that have rows, which are used for unseen destinations.

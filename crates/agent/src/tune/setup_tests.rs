@@ -53,8 +53,8 @@ fn every_named_policy_can_be_selected() {
         let guard = setup(&["--policy", name], config).unwrap().guard("cubic").unwrap();
         assert_eq!(guard.weights(prefix("192.0.2.0/24"), Class::default(), at(0.0)).holdout(), 0.05, "{name}");
     }
-    assert_eq!(setup(&["--policy", "bpftune"], "").unwrap().drop_shift(), Some(6));
-    assert_eq!(setup(&[], "").unwrap().drop_shift(), None);
+    assert_eq!(setup(&["--policy", "bpftune"], "").unwrap().drop_shift, Some(6));
+    assert_eq!(setup(&[], "").unwrap().drop_shift, None);
 }
 
 #[test]
@@ -131,6 +131,21 @@ fn settings_that_need_a_restart_keep_their_value_and_are_named() {
     assert_eq!(stay, ["arms", "tree", "dry_run", "private", "grace", "detail", "objective.least"]);
     assert_eq!((new.arms.len(), new.grace, new.has_private, new.is_dry_run), (2, GRACE, false, false));
     assert_eq!((new.lengths(Family::V4)[0], new.objective.retransmit_price), (24, 2.0));
+}
+
+#[test]
+fn a_changed_loss_rule_stays_in_effect_until_a_restart_and_is_named_at_each_reload() {
+    let mut running = setup(&["--policy", "bpftune"], "").unwrap();
+    let config = "[bpftune]\nhas_loss_rule = false\n";
+    for _ in 0..2 {
+        let (new, stay) =
+            crate::tune::decision_engine::tests::with_options(&["--policy", "bpftune"], config, |options, offer| {
+                running.again(options, offer)
+            })
+            .unwrap();
+        assert_eq!((stay, new.drop_shift), (vec!["bpftune.has_loss_rule or bpftune.drop_shift"], Some(6)));
+        running = new;
+    }
 }
 
 #[test]
