@@ -93,8 +93,14 @@ impl Drop for Pending {
 
 /// Returns whether a file name is one of the temporary names of this module.
 pub fn is_temporary(name: &str) -> bool {
-    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-    numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))
+    owner(name).is_some()
+}
+
+/// Returns the id of the process that has created a temporary file; `None` for other names.
+fn owner(name: &str) -> Option<u64> {
+    let (process, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    process.parse().ok()
 }
 
 /// Removes temporary files that terminated processes left in a directory. The caller must ensure that no running
@@ -103,11 +109,41 @@ pub fn is_temporary(name: &str) -> bool {
 /// # Errors
 /// If the directory cannot be read, or a file cannot be removed.
 pub fn remove_temporary(directory: &Path) -> io::Result<()> {
+    remove_if(directory, |_| true)
+}
+
+/// Removes temporary files whose processes no longer exist, from a directory that several processes may use.
+///
+/// # Errors
+/// If the directory cannot be read, or a file cannot be removed.
+pub fn remove_orphaned(directory: &Path) -> io::Result<()> {
+    remove_if(directory, |process| !Path::new("/proc").join(process.to_string()).exists())
+}
+
+fn remove_if(directory: &Path, is_wanted: impl Fn(u64) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(is_temporary) {
+        if entry.file_name().to_str().and_then(owner).is_some_and(&is_wanted) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_ended_processes_are_orphaned() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Pending::create(&folder.path().join("state.json")).unwrap();
+        // Process ids are below 2^22.
+        let orphan = folder.path().join(".tmp-4194304-0");
+        fs::write(&orphan, "half").unwrap();
+        remove_orphaned(folder.path()).unwrap();
+        assert_eq!((own.path().exists(), orphan.exists()), (true, false));
+        remove_temporary(folder.path()).unwrap();
+        assert!(!own.path().exists());
+    }
 }

@@ -45,7 +45,7 @@ mod table_file;
 mod tables;
 mod text_runs;
 
-pub use atomic::{Pending, remove_temporary};
+pub use atomic::{Pending, remove_orphaned, remove_temporary};
 pub use directory::RunDirectory;
 pub use error::Error;
 pub use id::{Id, experiment_id};

@@ -21,8 +21,9 @@ const POLL: Duration = Duration::from_millis(20);
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::probe()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
-    leave_default(name, None, print)?;
     let holders = registered.holders();
+    refuse_others(name, &holders)?;
+    leave_default(name, None, print)?;
     if holders.is_empty() && registered.state == State::Kept {
         registered.unregister()?;
     } else {
@@ -68,18 +69,21 @@ pub fn leave_default(
     print(&format!("net.ipv4.tcp_congestion_control: changed from {name} to {other}\n"))
 }
 
+/// Refuses a registration that a program other than the agent holds.
+fn refuse_others(name: &str, holders: &[Holder]) -> Result<(), Problem> {
+    let Some(other) = holders.iter().find(|holder| !holder.is_agent()) else { return Ok(()) };
+    Err(Problem::failed(
+        "held-by-other",
+        name,
+        format!("a registration held by {} (process {})", other.name, other.pid),
+        "a registration held by thalweg-agent",
+        &format!("end that process: kill {}", other.pid),
+    ))
+}
+
 /// Signals the agents that hold a registration, and waits until it is removed.
 fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
     let name = &registered.name;
-    if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {
-        return Err(Problem::failed(
-            "held-by-other",
-            name,
-            format!("a registration held by {} (process {})", other.name, other.pid),
-            "a registration held by thalweg-agent",
-            &format!("end that process: kill {}", other.pid),
-        ));
-    }
     for holder in holders {
         // If the process has exited meanwhile, the signal is not needed.
         let _ = Pid::from_raw(holder.pid).map(|pid| kill_process(pid, Signal::TERM));

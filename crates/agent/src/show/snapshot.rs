@@ -171,7 +171,7 @@ pub struct Open {
     pub cwnd_packets: u64,
     /// Data segments sent, including retransmissions.
     pub segments: u64,
-    /// Retransmitted data segments.
+    /// Retransmitted segments, including those of the handshake.
     pub retransmits: u64,
     /// Latest sample of the delivery rate, in bits per second; empty before the first sample.
     pub delivery_rate_bps: Option<u64>,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thalweg_policy::{Guard, Snapshot};
-use thalweg_store::{Pending, Problem, remove_temporary};
+use thalweg_store::{Pending, Problem, remove_orphaned};
 use thalweg_units::Time;
 
 /// Version of the file format. The learned state in it has a separate version.
@@ -104,9 +104,9 @@ impl State {
                 ("a separate file for each agent", "stop the other agent, or choose another file with --state FILE");
             Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
         })?;
-        // Removes the temporary file of an agent that was killed during a write.
-        let _ =
-            remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+        // Removes the temporary file of an agent that was killed during a write; others may have states in this folder.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let _ = remove_orphaned(folder);
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let learned = match files::read_text(path, files::LARGE) {
             Ok(text) => read(&text, &boot).map_err(|found| damaged(&place, &found))?,

@@ -128,7 +128,8 @@ impl Socket {
             addresses.zip(body.get(INET_DIAG_MSG..)).ok_or("the message of a connection is truncated")?;
         let mut info = None;
         let mut cc = None;
-        let mut is_paced = true;
+        // The report of a destroyed socket has no algorithm, and its pacing is unknown.
+        let mut is_paced = false;
         for attribute in attributes(rest) {
             match attribute? {
                 (INET_DIAG_INFO, bytes) => {

@@ -26,7 +26,7 @@ RTTS = {"fc_rtt(us)": 1.0, "fc_rtt": 1e3, "fc_rtt(ms)": 1e3}
 
 
 class Haproxy:
-    """Importer of logs in a given format, or in HAProxy's default formats."""
+    """Importer of logs in a given format, or in those of `option httplog` and `option tcplog`."""
 
     source = "haproxy"
     shows_cuts = False

@@ -1,4 +1,4 @@
-"""Formats of HAProxy's log lines: the default ones, and those of `log-format`."""
+"""Formats of HAProxy's log lines: those of `option httplog` and `option tcplog`, and those of `log-format`."""
 
 import itertools
 import re

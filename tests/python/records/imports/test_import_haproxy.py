@@ -1,4 +1,4 @@
-"""Imports of HAProxy's logs: the default formats, and those of log-format."""
+"""Imports of HAProxy's logs: the formats of option httplog and option tcplog, and those of log-format."""
 
 from pathlib import Path
 from typing import Any
