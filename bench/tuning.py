@@ -91,28 +91,28 @@ class Found:
 
 def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]) -> Found:
     """Measure a case with each algorithm alone and then with the agent."""
-    goodput_bps = Found()
+    result = Found()
     with ExitStack() as stack:
         network = Network(folder, stack, case.road)
         programs = stack.enter_context(network.programs(case.size))
-        goodput_bps.untuned = [programs.fetch() for _ in range(3)]
+        result.untuned = [programs.fetch() for _ in range(3)]
         if case.turns:
             network.lose(case.turns.loss)
         for arm in ARMS if alone else ():
             with network.only(",".join(ARMS), arm):
                 # A few measurements are sufficient for algorithms that are slower than BBR.
                 times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
-                goodput_bps.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
+                result.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
         if case.turns:
             network.lose(case.road.loss)
         with network.tuning(",".join(ARMS), *options) as tuner:
             for number in range(count):
                 if case.turns and number == count // 2:
                     network.lose(case.turns.loss)
-                goodput_bps.tuned.append(programs.fetch())
-            goodput_bps.status = tuner.status()
-            goodput_bps.held_out = tuner.held_out()
-    return goodput_bps
+                result.tuned.append(programs.fetch())
+            result.status = tuner.status()
+            result.held_out = tuner.held_out()
+    return result
 
 
 def report(case: Case, result: Found) -> dict[str, Any]:
@@ -123,25 +123,23 @@ def report(case: Case, result: Found) -> dict[str, Any]:
     print(f"{case.name}: {len(result.tuned)} connections, {sum(result.held_out)} held out, {len(judged)} judged")
     print("  got       " + ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in used.items() if share))
     print(f"  goodput   {mean_bps / 1e6:.2f} Mbit/s, mean of all")
-    loss_ratio: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
+    numbers: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
     if case.wanted:
         mine = [one.goodput_bps for one in judged if one.cc == case.wanted]
-        loss_ratio["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
+        numbers["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
         print(f"  bar       {100 * used[case.wanted]:.0f} % use {case.wanted}; goal: 80 %")
     if result.alone_bps:
         print("  alone     " + ", ".join(f"{arm} {bps / 1e6:.2f}" for arm, bps in result.alone_bps.items()))
         best = case.wanted or max(result.alone_bps, key=lambda arm: result.alone_bps[arm])
-        best_bps, compared = result.alone_bps[best], loss_ratio.get("wanted_bps", mean_bps)
-        loss_ratio["beside_best"] = compared / best_bps - 1
+        best_bps, compared = result.alone_bps[best], numbers.get("wanted_bps", mean_bps)
+        numbers["beside_best"] = compared / best_bps - 1
         bar = "-5 %" if case.wanted else "-3 %"
-        print(f"  bar       {100 * loss_ratio['beside_best']:+.1f} % against {best} alone; goal: at least {bar}")
+        print(f"  bar       {100 * numbers['beside_best']:+.1f} % against {best} alone; goal: at least {bar}")
         learning = [one.goodput_bps for one in result.learning(case)]
-        loss_ratio["exploring"] = statistics.fmean(learning) / best_bps - 1
-        print(
-            f"  exploring {100 * loss_ratio['exploring']:+.1f} %: all {len(learning)} connections, including learning"
-        )
+        numbers["exploring"] = statistics.fmean(learning) / best_bps - 1
+        print(f"  exploring {100 * numbers['exploring']:+.1f} %: all {len(learning)} connections, including learning")
     print("\n".join("    " + line for line in result.status.splitlines()))
-    return loss_ratio | asdict(result)
+    return numbers | asdict(result)
 
 
 def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:

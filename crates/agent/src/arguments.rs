@@ -121,8 +121,8 @@ pub enum Cc {
         #[arg(long)]
         json: bool,
     },
-    /// Show the state of eBPF algorithms; of built-in ones also parameters that are not the defaults, and numbers of
-    /// connections, ACKs and boosted ACKs (at which a rule raised BBR's pacing rate)
+    /// Show the state of eBPF algorithms; of built-in ones also the rule, BBR parameters that are not the defaults, and
+    /// numbers of connections, ACKs and boosted ACKs (at which a rule raised BBR's pacing rate)
     Status {
         /// Print JSON
         #[arg(long)]

@@ -14,7 +14,7 @@ Statistic = Literal["median", "mean", "90th percentile"]
 GoalVerdict = Literal["met", "not met", "not enough"]
 
 FEWEST: dict[Statistic, int] = {"median": 4, "mean": 4, "90th percentile": 10}
-"""Minimum number of errors for a statistic; below ten, the 90th percentile is nearly the maximum."""
+"""Minimum number of errors for a statistic; below ten, the 90th percentile depends only on the two largest."""
 
 LARGE = {
     "goodput": 0.12,

@@ -1,4 +1,4 @@
-//! The state that decides when an ACK is sent: quick mode, the delay, and the data received since the last ACK.
+//! State for the timing of ACKs: quick mode, the delay, the size of a full segment, and ACK compression.
 
 use crate::packet::Data;
 use thalweg_units::{Span, Time};
