@@ -11,8 +11,12 @@ use std::path::PathBuf;
 
 /// Records the TCP connections of a server, and tunes their congestion control.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg-agent", version, arg_required_else_help = true)]
+#[command(name = "thalweg-agent", version, arg_required_else_help = true, disable_help_flag = true)]
 pub struct Arguments {
+    /// Print help
+    // clap's own flag prints a paragraph per option, which does not fit one screen.
+    #[arg(short, long, global = true, display_order = 1000, action = clap::ArgAction::HelpShort)]
+    pub help: Option<bool>,
     /// Minimum severity of log lines
     #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,

@@ -48,10 +48,11 @@ pub struct Options {
     /// Sampling ratio: record one in N connections; `tune` chooses for all of them, and learns from the recorded ones
     #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = one_in)]
     pub sample: u64,
-    /// Level of detail per connection [default: full]
+    /// Level of detail; low: no rows of open connections, and only the columns that `thalweg advise` needs [default:
+    /// full]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub detail: Option<Detail>,
-    /// Form of recorded addresses
+    /// Form of recorded addresses: whole, truncated to networks (/24, /48), or hashed with the key of --key
     #[arg(long, value_enum, default_value_t = Privacy::Truncated)]
     pub addresses: Privacy,
     /// Key file of --addresses hashed; created if missing
