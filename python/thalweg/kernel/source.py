@@ -171,7 +171,7 @@ class SourceTree:
 
 
 def check(tree: Path) -> None:
-    """Check that a folder is a kernel source that can be built.
+    """Check that a folder is the source of a supported Linux version with virtual time in user-mode Linux.
 
     Raises:
         ThalwegError: If it is not.

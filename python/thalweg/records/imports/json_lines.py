@@ -62,9 +62,10 @@ class JsonLines:
 def decoder() -> json.JSONDecoder:
     """Return a decoder that keeps numbers as text, so that none is rounded or rejected for its length.
 
-    A fraction gets a trailing zero, because in a string the dot in `1.500` could separate thousands.
+    A fraction gets trailing zeros to at least four decimals, because in a string the dot in `1.500` could separate
+    thousands.
     """
-    return json.JSONDecoder(parse_int=str, parse_float=lambda text: text if "e" in text.lower() else f"{text}0",
+    return json.JSONDecoder(parse_int=str, parse_float=lambda text: text if "e" in text.lower() else f"{text}000",
                             parse_constant=str)  # fmt: skip
 
 

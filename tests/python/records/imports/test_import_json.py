@@ -100,8 +100,11 @@ def test_strings_are_read_in_the_configured_notation(tmp_path: Path) -> None:
 
 
 def test_a_json_fraction_has_no_thousands_separator(tmp_path: Path) -> None:
-    (row,), _ = rows_of(tmp_path, json.dumps({"time": AT_S, "rtt": 21.125}), ["end_us=time", "rtt_min_us=rtt"])
-    assert row["rtt_min_us"] == 21
+    for rtt in (21.1, 21.12, 21.125):
+        (row,), _ = rows_of(tmp_path, json.dumps({"time": AT_S, "rtt": rtt}), ["end_us=time", "rtt_min_us=rtt"])
+        assert row["rtt_min_us"] == 21
+    with pytest.raises(ThalwegError, match="a decimal point, although --decimal is a comma"):
+        rows_of(tmp_path, json.dumps({"time": AT_S, "rtt": 12.34}), ["end_us=time", "rtt_min_us=rtt"], decimal=",")
 
 
 def test_a_map_without_a_time_is_refused() -> None:
