@@ -20,7 +20,7 @@ pub(super) struct AckFacts {
     pub is_dsack: bool,
     /// Whether it carries a D-SACK that the loss probe may have caused.
     pub is_dsack_of_probe: bool,
-    /// Whether it acknowledges, cumulatively or selectively, a segment that was sent only once, before the current
+    /// Whether it newly acknowledges, cumulatively or selectively, a segment that was sent only once, before the current
     /// recovery began.
     pub is_original_acked: bool,
     /// Whether it cumulatively acknowledges a retransmitted segment.

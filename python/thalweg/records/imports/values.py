@@ -87,7 +87,7 @@ def count(text: str, unit: float = 1.0) -> int | None:
 
 
 def sampled_us(value: int | None) -> int | None:
-    """Return an RTT of BBR; `None` for the kernel's mark of one without a sample.
+    """Return an RTT of BBR; `None` if the kernel reports that it has no sample.
 
     >>> sampled_us(20_000), sampled_us(4_294_967_295)
     (20000, None)

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_store::{Error, Lock, Problem, Repeats, RowsFile, remove_temporary};
 
-/// Pause after a failed merge, because frequent attempts would not help a full disk.
+/// Pause after a merge that could not be written, because frequent attempts would not help a full disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);
 
 /// The folder.
@@ -27,7 +27,7 @@ pub struct Disk {
     last: u64,
     /// Unreadable files, which are not merged.
     aside: BTreeSet<Name>,
-    /// Time and reason of the last failed merge; `None` after a successful one.
+    /// Time and reason of the last merge that could not be written; `None` after a successful one.
     failed: Option<(Instant, String)>,
     /// The fields of [`Health`] that are about files.
     health: Health,
@@ -70,7 +70,7 @@ impl Disk {
     }
 
     /// Removes files that were merged or exceed the size limit, and returns the groups of files to be merged. Soon
-    /// after a failed merge, returns its error instead.
+    /// after a merge that could not be written, returns its error instead.
     pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
         let listing = self.keep_lock().and_then(|()| self.make_room(0));
         let listing = listing.map_err(|error| self.trouble("cannot merge or remove files in", &error))?;
