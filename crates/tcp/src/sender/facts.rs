@@ -20,8 +20,8 @@ pub(super) struct AckFacts {
     pub is_dsack: bool,
     /// Whether it carries a D-SACK that the loss probe may have caused.
     pub is_dsack_of_probe: bool,
-    /// Whether it newly acknowledges, cumulatively or selectively, a segment that was sent only once, before the current
-    /// recovery began.
+    /// Whether it newly acknowledges, cumulatively or selectively, a segment that was sent only once, before the
+    /// current recovery began.
     pub is_original_acked: bool,
     /// Whether it cumulatively acknowledges a retransmitted segment.
     pub is_resent_acked: bool,
