@@ -146,7 +146,7 @@ def test_application_commands_work_in_order(tmp_path: Path) -> None:
 
 def test_records_commands_work_in_order(tmp_path: Path) -> None:
     follow("a-week-of-records.md", tmp_path)
-    assert (tmp_path / "week.html").exists()
+    assert (tmp_path / "example.html").exists()
 
 
 def test_advice_commands_work_in_order(tmp_path: Path) -> None:
