@@ -13,7 +13,6 @@ from thalweg.report.files import put
 from thalweg.report.pages.search import PageTable, SearchPage, html
 from thalweg.report.text.labels import NOTHING
 from thalweg.results import open_run
-from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import time_text
 from thalweg.search.conditions import Conditions
 from thalweg.search.failures import described
@@ -21,6 +20,7 @@ from thalweg.search.findings import Finding, scenario_text, sentence
 from thalweg.search.fuzzing import Fuzzing
 from thalweg.search.measuring import raise_failed
 from thalweg.search.planning import digest
+from thalweg.search.terms import intervals_ns
 
 DRAWN = ("rate", "cwnd", "queue")
 
@@ -143,6 +143,6 @@ def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[a
 
 def _interval(fuzzing: Fuzzing) -> str:
     """Return a sampling interval that is short enough for `SAMPLES` samples."""
-    scenario_ns = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "10ms")))
+    [scenario_ns] = intervals_ns(fuzzing.fuzz.document)
     needed_ns = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
     return time_text(min(scenario_ns, needed_ns) if scenario_ns else needed_ns)

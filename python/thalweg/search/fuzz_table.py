@@ -19,7 +19,7 @@ from thalweg.search.conditions import KINDS, ONCE, parameters
 from thalweg.search.failures import Failure
 from thalweg.search.parameters import Parameter, ranged
 from thalweg.search.table import Scalar, Search, SearchesTable, shaped
-from thalweg.search.terms import Objective, check_sampled
+from thalweg.search.terms import Objective, check_sampled, intervals_ns
 
 NAME = "fuzz"
 
@@ -138,15 +138,10 @@ def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) 
             failures.append(failure)
         except TermError as error:
             errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
-    if any(failure.window_s or failure.after_s for failure in failures) and _is_unsampled(document):
+    if any(failure.window_s or failure.after_s for failure in failures) and 0 in intervals_ns(document):
         expected = "a sample_interval above 0, for measures within a window"
         errors.append(_error(document, ("fails",), "nothing is sampled", expected, 'sample_interval = "50ms"'))
     return failures
-
-
-def _is_unsampled(document: Document) -> bool:
-    interval = document.raw.get("sample_interval")
-    return isinstance(interval, str) and quantities.time(interval) == 0
 
 
 def _ranges(

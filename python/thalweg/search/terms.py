@@ -106,6 +106,12 @@ def reduced(values: Sequence[float], over: Over, *, is_large_good: bool) -> floa
     return float(np.percentile(values, 50 if over == "median" else int(over.removeprefix("p"))))
 
 
+def intervals_ns(document: Document) -> list[int]:
+    """Return the sampling intervals of a checked scenario, in ns; 0: no samples."""
+    written = document.raw.get("sample_interval", "10ms")
+    return [quantities.time(str(interval)) for interval in document.swept.get("sample_interval", [written])]
+
+
 def check_sampled(term: Term, document: Document) -> None:
     """Check that the scenario takes samples at all points of its sweep, if a term needs them.
 
@@ -114,9 +120,7 @@ def check_sampled(term: Term, document: Document) -> None:
     """
     if term.measure not in FROM_SAMPLES | FROM_QUEUE:
         return
-    written = document.raw.get("sample_interval", "10ms")
-    intervals = document.swept.get("sample_interval", [written])
-    if any(quantities.time(str(interval)) == 0 for interval in intervals):
+    if 0 in intervals_ns(document):
         raise TermError(
             f"`{term}` has no value without samples: `sample_interval` is 0s",
             "a measure that needs no samples, or a scenario that takes them",

@@ -197,7 +197,7 @@ def test_a_closed_pipe_is_not_an_error(thalweg: Thalweg) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-def test_an_error_that_nobody_reads_is_not_a_traceback(thalweg: Thalweg) -> None:
+def test_an_error_to_a_closed_pipe_is_not_a_traceback(thalweg: Thalweg) -> None:
     command = f'"{sys.executable}" -m thalweg check missing.toml --json | true; exit ${{PIPESTATUS[0]}}'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)

@@ -33,16 +33,23 @@ def name_of(table: Raw) -> str:
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
     """Check the files from which flows load their congestion controls; relative names are resolved in `folder`."""
+    for index, flow in values.tables(raw, "flow"):
+        table = flow.get("cc")
+        if isinstance(table, dict):
+            _check(table, ("flow", index, "cc"), f"flow.{flow.get('name', index)}.cc", folder, mistakes)
+    _check_names(raw, mistakes)
+
+
+def _check_names(raw: Raw, mistakes: Mistakes) -> None:
+    """Check that each name belongs to one algorithm of a host."""
     sources: dict[tuple[str, str], tuple[str, str]] = {}
     for index, flow in values.tables(raw, "flow"):
-        table, name = flow.get("cc"), f"flow.{flow.get('name', index)}.cc"
-        if isinstance(table, dict):
-            _check(table, ("flow", index, "cc"), name, folder, mistakes)
-        if "program" in flow or not isinstance(table, dict | str):
+        cc = flow.get("cc")
+        if "program" in flow or not isinstance(cc, dict | str):
             continue
-        host = "receiver" if rules_direction.goes_up(flow) else str(flow.get("host", "sender"))
-        cc = name_of(table) if isinstance(table, dict) else table
-        source = next((str(table[key]) for key in FILES if key in table), "") if isinstance(table, dict) else ""
+        table: Raw = cc if isinstance(cc, dict) else {"name": cc}
+        name, host, cc = f"flow.{flow.get('name', index)}.cc", rules_direction.sender_of(flow), name_of(table)
+        source = next((str(table[key]) for key in FILES if key in table), "")
         other_name, other_source = sources.setdefault((host, cc), (name, source))
         if source != other_source:
             mistakes.add(

@@ -20,6 +20,11 @@ def goes_up(table: Raw) -> bool:
     return bool(table.get("direction", "down") == "up")
 
 
+def sender_of(flow: Raw) -> str:
+    """Return the host that sends the data of a flow."""
+    return "receiver" if goes_up(flow) else str(flow.get("host", "sender"))
+
+
 def has_up(raw: Raw) -> bool:
     """Return whether the host `receiver` sends anything except acknowledgements."""
     return any(goes_up(table) for key in ("flow", "background") for _, table in values.tables(raw, key))
@@ -27,7 +32,7 @@ def has_up(raw: Raw) -> bool:
 
 def senders_of_data(raw: Raw) -> set[str]:
     """Return the names of the hosts that send the data of any flow."""
-    return {"receiver" if goes_up(flow) else str(flow.get("host", "sender")) for _, flow in values.tables(raw, "flow")}
+    return {sender_of(flow) for _, flow in values.tables(raw, "flow")}
 
 
 def receivers_of_data(raw: Raw) -> set[str]:
